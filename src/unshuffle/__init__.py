@@ -64,7 +64,7 @@ else:
 
         @staticmethod
         def find_spec(name, path=None, target=None):
-            if name.startswith(f"{__name__}.") and "._" in name:
+            if name.startswith("unshuffle.") and "._" in name:
                 raise ModuleNotFoundError(
                     f"unshuffle {__version__} has no module {name}. Pickles of earlier versions "
                     "cannot be loaded: fit again, or install the version that wrote them.",

@@ -88,7 +88,7 @@ def test_similarities_too_large_for_a_float_are_refused(parameters):
 
 def test_too_little_regularization_is_named():
     with pytest.raises(ValueError, match=r"`regularization` is too small.*1e-6 or more"):
-        MinimumVolumePCA(method="covariance", regularization=1e-300).fit(bags())
+        MinimumVolumePCA(method="covariance", regularization=1e-300).fit(bags(n_bags=30))
 
 
 def test_memory_of_far_too_many_points_is_asked_for_first():

@@ -161,15 +161,17 @@ def test_differences_that_are_rounding_are_refused_or_taken_as_they_are(name):
         np.testing.assert_allclose(answer, found(lambda values: (values + 1e16) - 1e16))
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+# Powers of two, which round nothing: layouts and matchings of random numbers have near ties.
+@pytest.mark.parametrize("power", [-332, -100, 100, 332])
 @pytest.mark.parametrize("name", [*VECTORS, *SETS])
-def test_the_unit_does_not_matter(name, scale):
+def test_the_unit_does_not_matter(name, power):
+    scale = 2.0**power
     found = {**VECTORS, **SETS}[name]
     try:
         answer = found(lambda values: values * scale)
     except ValueError as error:
         assert "float" in str(error)  # noqa: PT017
-        assert scale in (1e-100, 1e100)
+        assert abs(power) == 332
     else:
         np.testing.assert_allclose(answer, found(lambda values: values), rtol=0, atol=1e-9)
 

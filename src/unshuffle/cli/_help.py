@@ -97,7 +97,8 @@ def _listed(params: list[Any]) -> Iterator[str]:
     groups: dict[str, list[Any]] = {}
     for param in params:
         is_argument = param.param_type_name == "argument"
-        heading = "Arguments" if is_argument else getattr(param, "rich_help_panel", None) or "Options"
+        panel = getattr(param, "rich_help_panel", None)  # older versions of Typer lack it in --help
+        heading = "Arguments" if is_argument else panel or "Options"
         groups.setdefault(heading, []).append(param)
     # Arguments and the options of this command come first, what all commands have comes last.
     for heading in sorted(groups, key=lambda each: _ORDER.get(each, 2)):

@@ -97,7 +97,7 @@ def _listed(params: list[Any]) -> Iterator[str]:
     groups: dict[str, list[Any]] = {}
     for param in params:
         is_argument = param.param_type_name == "argument"
-        panel = getattr(param, "rich_help_panel", None)  # older versions of Typer lack it in --help
+        panel = getattr(param, "rich_help_panel", None)  # not always in old Typer
         heading = "Arguments" if is_argument else panel or "Options"
         groups.setdefault(heading, []).append(param)
     # Arguments and the options of this command come first, what all commands have comes last.

@@ -137,9 +137,8 @@ def collect_tests(source: Path, folder: Path) -> str:
     options = ("--collect-only", "--quiet")
     here = folder / NAME
     pytest = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
-    return run(*pytest, cwd=here, PYTHONPATH=str(here / "src"), UNSHUFFLE_REQUIRE="").splitlines()[
-        -1
-    ]
+    found = run(*pytest, cwd=here, PYTHONPATH=str(here / "src"), UNSHUFFLE_REQUIRE="")
+    return found.splitlines()[-1]
 
 
 def try_out(pip: Path, wheel: Path, folder: Path) -> Path:

@@ -37,8 +37,8 @@ MARKS_OF_FIXTURES = {
     "shared_data": "data",
     "peer": "repo",
 }
-MARKS_OF_FOLDERS = {"repo": "repo", "fuzz": "fuzz"}
-MARKS = {*MARKS_OF_FIXTURES.values(), *MARKS_OF_FOLDERS.values(), "slow"}
+FOLDERS = {"repo", "fuzz"}  # whose name is the mark of their tests
+MARKS = {*MARKS_OF_FIXTURES.values(), *FOLDERS, "slow"}
 
 # Reasons that say what a machine is, not what somebody forgot to install.
 ALLOWED = (
@@ -56,8 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if name in MARKS_OF_FIXTURES
         }
         if item.path.is_relative_to(HERE):
-            folder = item.path.relative_to(HERE).parts[0]
-            names.update(MARKS_OF_FOLDERS.get(folder, "").split())
+            names |= FOLDERS & {item.path.relative_to(HERE).parts[0]}
         module = getattr(item, "module", None)
         if hasattr(module, "torch") or hasattr(module, "onnx"):
             names.add("gpu")

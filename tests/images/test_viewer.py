@@ -137,7 +137,8 @@ def test_search_by_name_dims_the_others(page, seen):
     assert seen.bright(places) == set(NUMBERS)
 
 
-def test_search_by_a_column(page):
+def test_search_by_a_column(page, seen):
+    places = seen.places()
     page.locator("#search").fill("2007")
     count(page, "1 of 24 pictures")
     page.locator("#search-in").select_option(label="kind")
@@ -148,6 +149,7 @@ def test_search_by_a_column(page):
     count(page, "0 of 24 pictures")
     page.locator("#search-in").select_option(label="everywhere")
     count(page, "1 of 24 pictures")
+    assert len(seen.bright(places)) == 1
 
 
 def test_enter_leads_from_one_found_picture_to_the_next(page):
